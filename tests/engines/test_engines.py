@@ -207,6 +207,21 @@ def test_the_verifier_finds_what_is_not_in_the_log(read):
     assert any("counts in the manifest" in verdict.claim for verdict in verdicts)
 
 
+@on_both_engines
+@pytest.mark.parametrize("name", ["query", "url"])
+def test_the_verifier_finds_a_text_of_no_log(read, name):
+    log = read(TABLE)
+    release = qv.Equality(k=3).anonymize(log)
+    rows = pa.Table.from_batches(list(release.batches()), release.schema)
+    texts = rows[name].to_pylist()
+    texts[next(place for place, text in enumerate(texts) if text is not None)] = "invented"
+    rows = rows.set_column(rows.schema.get_field_index(name), name, pa.array(texts))
+    forged = qv.Release(release.manifest, release.schema, lambda: iter(rows.to_batches()))
+    found = [str(verdict.counterexample) for verdict in check_claims(forged, log) if not verdict.holds]
+    assert len(found) >= 2
+    assert all("invented" in counterexample for counterexample in found)
+
+
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory):
     """A directory that knows some of the words and addresses of `some_rows`."""

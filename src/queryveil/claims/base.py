@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -87,12 +87,12 @@ class Evidence:
     @cached_property
     def queries(self) -> Table:
         """The released queries that are in the log: query_id and query."""
-        return self._known("query", "queries")
+        return self._known("query")
 
     @cached_property
     def urls(self) -> Table:
         """The released addresses that are in the log: url_id and url."""
-        return self._known("url", "urls")
+        return self._known("url")
 
     @cached_property
     def rows(self) -> Table:
@@ -109,8 +109,43 @@ class Evidence:
             selected.append(f"{name}_.{name}_id AS {name}_id")
         return self.work.table(f"SELECT {', '.join(selected)} FROM {self.released} r{joins}", "released rows")  # noqa: S608  # parts of this module, checked numbers and escaped names
 
+    @cached_property
+    def events(self) -> Table:
+        """The released events: event, a query_id of its rows, and whether they have several queries or pseudonyms."""
+        one = {"user": '"user"', "session": "session", "query": "query_id"}
+        several = [f"min({name}) <> max({name})" for column, name in one.items() if column in self.columns]
+        return self.work.table(
+            f"SELECT event, min(query_id) AS query_id, {' OR '.join(several)} AS several FROM {self.rows}"  # noqa: S608  # parts of this module
+            " GROUP BY event",
+            "released events",
+        )
+
+    def events_of_queries(self) -> str:
+        """SQL of query_id and n, the released events of each query of the log, or rows if events have no numbers."""
+        if "event" not in self.columns:
+            events, each = self.rows, "count(*)"
+        elif self.work.row(f"SELECT count(CASE WHEN several THEN 1 END) AS n FROM {self.events}") == (0,):  # noqa: S608  # a table of ours
+            events, each = self.events, "count(*)"
+        else:
+            events, each = self.rows, "count(DISTINCT event)"
+        return f"SELECT query_id, {each} AS n FROM {events} WHERE query_id IS NOT NULL GROUP BY query_id"  # noqa: S608  # parts of this module
+
+    def distinct(self, name: str) -> int:
+        """How many different values a column of the released table has."""
+        return int(self.once(("distinct", name), lambda: self._distinct(name)))
+
+    def _distinct(self, name: str) -> int:
+        if name == "event" and "events" in vars(self):  # a claim has made them
+            return int(self.work.row(f"SELECT count(event) AS n FROM {self.events}")[0])  # noqa: S608  # a table of ours
+        column = identifier(name)
+        grouped = f"SELECT {column} FROM {self.released} WHERE {column} IS NOT NULL GROUP BY {column}"  # noqa: S608  # names are escaped
+        return int(self.work.row(f"SELECT count(*) AS n FROM ({grouped}) AS grouped")[0])  # noqa: S608  # names are escaped
+
     def has_unknown(self, name: str) -> bool:
         """Whether a released text, a `query` or a `url`, is none of the log."""
+        return bool(self.once(("unknown", name), lambda: self._has_unknown(name)))
+
+    def _has_unknown(self, name: str) -> bool:
         (rows, texts) = self.work.row(f"SELECT count(*) AS n, count({name}) AS texts FROM {self.released}")  # noqa: S608  # parts of this module, checked numbers and escaped names
         (ids,) = self.work.row(f"SELECT count({name}_id) AS ids FROM {self.rows}")  # noqa: S608  # parts of this module, checked numbers and escaped names
         return bool(ids < (rows if name == "query" and not self._has_totals else texts))
@@ -149,12 +184,9 @@ class Evidence:
             " HAVING sum(released) <> sum(original) ORDER BY size LIMIT 1"
         )
 
-    def _known(self, name: str, texts: str) -> Table:
-        return self.work.table(
-            f"SELECT t.{name}_id AS {name}_id, t.{name} AS {name} FROM {texts} t"  # noqa: S608  # parts of this module, checked numbers and escaped names
-            f" JOIN (SELECT {name} FROM {self.released} GROUP BY {name}) AS r ON r.{name} = t.{name}",
-            f"released {texts}",
-        )
+    def _known(self, name: Literal["query", "url"]) -> Table:
+        given = f"SELECT {name} FROM {self.released} WHERE {name} IS NOT NULL GROUP BY {name}"  # noqa: S608  # parts of this module
+        return self.log.known_texts(self.work, given, name)
 
 
 class Claim(BaseModel):

@@ -93,7 +93,15 @@ class Engine(Protocol):
         """
 
     def number(
-        self, query: str, by: Sequence[str], name: str, column: str, *, then: Sequence[str] = (), even: bool = False
+        self,
+        query: str,
+        by: Sequence[str],
+        name: str,
+        column: str,
+        *,
+        then: Sequence[str] = (),
+        even: bool = False,
+        frequent: str | None = None,
     ) -> None:
         """Keep the result of a query with a further column: 1, 2, ... in the order of some columns.
 
@@ -105,6 +113,8 @@ class Engine(Protocol):
             then: The order of rows that share a number; missing values come last.
             even: Whether the first of `by` is spread evenly over all 64-bit numbers, as random draws are, and on a
                 cluster ids. Then nobody has to look at the rows to cut them into parts.
+            frequent: SQL of `value` and `n`: about how many rows have each value of the first of `by`, if some may have
+                too many for one part. The second of `by` is then spread evenly too.
         """
 
     def ordered(self, name: str) -> Batches:

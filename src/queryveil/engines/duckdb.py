@@ -155,7 +155,15 @@ class DuckDB:
         self.read(name, pa.Table.from_batches(made, schema))
 
     def number(
-        self, query: str, by: Sequence[str], name: str, column: str, *, then: Sequence[str] = (), even: bool = False
+        self,
+        query: str,
+        by: Sequence[str],
+        name: str,
+        column: str,
+        *,
+        then: Sequence[str] = (),
+        even: bool = False,
+        frequent: str | None = None,
     ) -> None:
         """Keep the result of a query in order and numbered, in memory."""
         order = ", ".join(map(identifier, (*by, *then)))

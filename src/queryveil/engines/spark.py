@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from queryveil.engines.base import Batches, BatchFunction, InFiles, identifier
 from queryveil.engines.spark_errors import working
-from queryveil.engines.spark_numbers import EVEN, keep_numbered
+from queryveil.engines.spark_numbers import EVEN, ROWS_PER_TASK, keep_numbered
 from queryveil.engines.spark_parts import SparkRows, together
 from queryveil.engines.spark_session import whole
 from queryveil.engines.spark_tasks import (
@@ -38,9 +38,6 @@ from queryveil.files.scratch import Scratch
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
-
-ROWS_PER_TASK = 2_000_000
-"""About so many rows of integers make a task of a shuffle: some 100 MB."""
 
 SMALL_LOG = 20_000
 """A log of at most so many rows has its tables in the memory of the driver: each would cost more jobs than rows."""
@@ -254,10 +251,18 @@ class Spark:
         self.keep(frame, name)
 
     def number(
-        self, query: str, by: Sequence[str], name: str, column: str, *, then: Sequence[str] = (), even: bool = False
+        self,
+        query: str,
+        by: Sequence[str],
+        name: str,
+        column: str,
+        *,
+        then: Sequence[str] = (),
+        even: bool = False,
+        frequent: str | None = None,
     ) -> None:
         """Keep the result of a query numbered: sorted in ranges, each counted by itself, and the counts added up."""
-        keep_numbered(self, query, by, name, column, then, EVEN if even else None)
+        keep_numbered(self, query, by, name, column, then, EVEN if even else None, frequent=frequent)
 
     def number_watched(
         self, query: str, by: Sequence[str], name: str, column: str, *, bits: int, watch: Watch

@@ -22,6 +22,12 @@ EVEN = 32
 """If a key is spread evenly over all 64-bit numbers, so many of its last bits do not matter for its part."""
 
 
+ROWS_PER_TASK = 2_000_000
+"""About so many rows of integers make a task of a shuffle: some 100 MB."""
+MOST_FREQUENT = 100
+"""Rows of at most so many values of a key are spread over several parts; each makes an expression longer."""
+
+
 def even_part(key: str, bits: int, parts: int) -> str:
     """SQL for the part of a row whose key is spread evenly: parts are ranges of the key, in order.
 
@@ -35,6 +41,27 @@ def even_part(key: str, bits: int, parts: int) -> str:
     return f"CAST(shiftright((shiftright({backquoted(key)}, {bits}) + {first}) * {parts}, {more}) AS INT)"
 
 
+def spread_part(by: Sequence[str], bits: int, parts: int, frequent: Sequence[tuple[int, int]]) -> tuple[str, int]:
+    """SQL for the part of a row whose first key is spread evenly but for frequent values; and how many parts there are.
+
+    The rows of a frequent value are in parts of their own, by the second key. Parts are in the order of both keys.
+
+    Args:
+        by: The keys.
+        bits: As for `even_part`.
+        parts: In how many parts the others are.
+        frequent: The frequent values in their order, and the number of parts of each.
+    """
+    cases, before = [], 0
+    for value, pieces in frequent:
+        key = f"{backquoted(by[0])} {{}} CAST('{value}' AS BIGINT)"
+        cases += [f"WHEN {key.format('<')} THEN {before}"]
+        cases += [f"WHEN {key.format('=')} THEN {before + 1} + {even_part(by[1], EVEN, pieces)}"]
+        before += pieces + 1
+    more = f" + CASE {' '.join(cases)} ELSE {before} END" if cases else ""
+    return even_part(by[0], bits, parts) + more, parts + before
+
+
 def keep_numbered(
     engine: "Spark",
     query: str,
@@ -44,6 +71,7 @@ def keep_numbered(
     then: Sequence[str],
     bits: int | None,
     watch: Watch | None = None,
+    frequent: str | None = None,
 ) -> list[str]:
     """Keep the result of a query as a numbered table, and return the notes of what watches.
 
@@ -57,6 +85,7 @@ def keep_numbered(
         bits: If the first key is spread evenly over all 64-bit numbers: so many of its last bits do not matter for the
             part of a row. If None, the rows are looked at to cut them into parts.
         watch: What sees the sorted rows of each part.
+        frequent: As in `Engine.number`.
     """
     from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
 
@@ -73,11 +102,13 @@ def keep_numbered(
         engine.keep(frame, f"{name} unsorted")
         with working():
             frame = engine.session.table(backquoted(f"{name} unsorted"))
+    several = [] if frequent is None else _pieces(engine, frequent)
     with working():
         if bits is None:
             frame = frame.repartitionByRange(*keys)
         else:
-            frame = frame.repartitionById(engine.parts, F.expr(even_part(by[0], bits, engine.parts)))
+            part, parts = spread_part(by, bits, engine.parts, several)
+            frame = frame.repartitionById(parts, F.expr(part))
         frame = frame.sortWithinPartitions(*order)
         columns = [f"{backquoted(field.name)} {field.dataType.simpleString()}" for field in frame.schema.fields]
         columns += [f"`{PART}` int", f"`{WITHIN}` bigint", f"`{FIRST}` boolean"]
@@ -104,6 +135,16 @@ def keep_numbered(
         return []
     notes = engine.fetch(f'SELECT "{NOTE}" AS note FROM {made} WHERE "{NOTE}" IS NOT NULL')["note"]  # noqa: S608  # names are escaped
     return [str(note) for note in notes.to_pylist()]
+
+
+def _pieces(engine: "Spark", frequent: str) -> list[tuple[int, int]]:
+    """The values with more rows than a part should have, in their order, and in how many parts each is."""
+    found = engine.fetch(
+        f"SELECT value, n FROM ({frequent}) AS counted WHERE n > {ROWS_PER_TASK} ORDER BY n DESC, value"  # noqa: S608  # parts are this package's own
+        f" LIMIT {MOST_FREQUENT}"
+    ).sort_by("value")
+    pieces = [-(-n // ROWS_PER_TASK) for n in found["n"].to_pylist()]
+    return list(zip(found["value"].to_pylist(), pieces, strict=True))
 
 
 def _keep_here(

@@ -91,11 +91,12 @@ class Workspace:
         *,
         then: Sequence[str] = (),
         even: bool = False,
+        frequent: str | None = None,
         name: str = "numbered",
     ) -> Table:
         """Keep the result of a query in order and numbered; see `Engine.number`."""
         made = self._new(name)
-        self.engine.number(query, by, made.name, column, then=then, even=even)
+        self.engine.number(query, by, made.name, column, then=then, even=even, frequent=frequent)
         return made
 
     def ordered(self, table: Table) -> Batches:

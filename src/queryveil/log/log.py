@@ -13,7 +13,7 @@ from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
 import numpy as np
 import pyarrow as pa
@@ -66,6 +66,10 @@ DERIVED = {
     ),
 }
 """Tables that are made when they are first needed: which others each needs, and its SQL."""
+
+
+TEXTS = {"query": "queries", "url": "urls"}
+"""The table of each kind of text."""
 
 
 class QueryLog(ABC):
@@ -252,6 +256,21 @@ class QueryLog(ABC):
             schema: The columns wanted: `query`, `url` and any that the rows have.
             queries: The table that has the text of each query_id; by default that of the log.
         """
+
+    def known_texts(self, work: Workspace, given: str, name: Literal["query", "url"]) -> Table:
+        """Those of some texts that are queries or addresses of the log, with their ids.
+
+        Args:
+            work: The workspace of the table.
+            given: SQL of the texts, each once, in a column `query` or `url`.
+            name: Which of the two.
+        """
+        texts = TEXTS[name]
+        return work.table(
+            f"SELECT t.{name}_id AS {name}_id, t.{name} AS {name} FROM {texts} t JOIN ({given}) AS g"
+            f" ON g.{name} = t.{name}",
+            f"known {texts}",
+        )
 
     @abstractmethod
     def items(self, work: Workspace, rows: Table, schema: pa.Schema, names: pa.Array) -> Batches:

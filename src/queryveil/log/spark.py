@@ -3,6 +3,7 @@
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 import pyarrow as pa
 
@@ -15,6 +16,7 @@ from queryveil.errors import NothingToReleaseError, QueryveilError
 from queryveil.files.folders import Folder, is_address, local_folder
 from queryveil.log import NOTHING_LEFT, NOTHING_SELECTED, LocalLog, LogStats, Part, QueryLog, Scrub
 from queryveil.log.ingest.spark_tables import Known, find_clashes, make_words, stats_of, word_ids
+from queryveil.log.log import TEXTS
 
 
 class SparkLog(QueryLog):
@@ -35,6 +37,30 @@ class SparkLog(QueryLog):
             joins += " LEFT JOIN urls u ON u.url_id = r.url_id"
         selected = ", ".join(f"{sql} AS {identifier(name)}" for name, sql in columns.items())
         return self.engine.rows(rows.name, f"SELECT {selected} FROM {rows} r{joins}", schema.names)  # noqa: S608  # names are escaped
+
+    def known_texts(self, work: Workspace, given: str, name: Literal["query", "url"]) -> Table:
+        """Those of some texts that the log has, found by the ids that follow from their digests.
+
+        So the texts of the log are not sent around. Only texts that are not found so are looked for among all: those
+        that share their id with another, and those of another log.
+        """
+        texts, key = TEXTS[name], f"{name}_id"
+        schema = pa.schema([(key, pa.int64()), (name, pa.string())])
+        asked = work.map(given, partial(_with_ids, name=name, schema=schema), schema, f"ids of given {texts}")
+        columns = f"t.{key} AS {key}, t.{name} AS {name}"
+        found = work.table(
+            f"SELECT {columns} FROM {texts} t JOIN {asked} a ON a.{key} = t.{key} AND a.{name} = t.{name}",  # noqa: S608  # parts are this package's own
+            f"known {texts}",
+        )
+        same = f"f.{key} = a.{key} AND f.{name} = a.{name}"
+        rest = f"SELECT a.{name} AS {name} FROM {asked} a LEFT JOIN {found} f ON {same} WHERE f.{key} IS NULL"  # noqa: S608  # parts are this package's own
+        if work.row(f"SELECT count(*) AS n FROM ({rest}) AS rest") == (0,):  # noqa: S608  # parts are this package's own
+            return found
+        return work.table(
+            f"SELECT {key}, {name} FROM {found} UNION ALL SELECT {columns} FROM {texts} t JOIN ({rest}) AS r"  # noqa: S608  # parts are this package's own
+            f" ON r.{name} = t.{name}",
+            f"known {texts}",
+        )
 
     def items(self, work: Workspace, rows: Table, schema: pa.Schema, names: pa.Array) -> Batches:
         """Rows with the names of their nodes, joined where they are."""
@@ -192,6 +218,11 @@ def n_rows(engine: Spark, stats: LogStats) -> int:
     table, results = ("views", stats.views) if stats.views else ("clicks", stats.clicks)
     (with_results,) = engine.row(f"SELECT count(DISTINCT event_id) AS n FROM {table}")  # noqa: S608  # one of two words
     return int(stats.events + results - with_results)
+
+
+def _with_ids(batch: pa.RecordBatch, *, name: str, schema: pa.Schema) -> pa.RecordBatch:
+    text = batch[name].cast(pa.string())
+    return pa.RecordBatch.from_arrays([pa.array(word_ids(text, {}, 2**64 - 1)), text], schema=schema)
 
 
 _REWRITTEN = pa.schema([("query_id", pa.int64()), ("new_id", pa.int64()), ("text", pa.string()), ("same", pa.bool_())])

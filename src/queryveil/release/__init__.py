@@ -2,8 +2,8 @@
 
 from queryveil.release.checks import (
     check_claims,
-    check_loaded,
     check_log,
+    evidence_of,
     is_click,
     loaded,
     loaded_release,
@@ -22,10 +22,10 @@ __all__ = [
     "Release",
     "as_of",
     "check_claims",
-    "check_loaded",
     "check_log",
     "check_target",
     "counts_of",
+    "evidence_of",
     "is_click",
     "loaded",
     "loaded_release",

@@ -86,18 +86,16 @@ def loaded(release: "Release", log: QueryLog) -> Iterator[Table]:
         yield work.load(release.schema, release.batches, "released")
 
 
+@contextmanager
+def evidence_of(release: "Release", log: QueryLog, certificate: Certificate | None = None) -> Iterator[Evidence]:
+    """What checks of a release see; a certificate makes them quicker, and is not trusted."""
+    with loaded(release, log) as released, log.workspace() as work:
+        yield Evidence(log, work, tuple(release.schema.names), released, certificate, release.lists)
+
+
 def check_claims(release: "Release", log: QueryLog, certificate: Certificate | None = None) -> tuple[Verdict, ...]:
-    """Check every claim of a release against the original log; a certificate makes it quicker, and is not trusted."""
-    with loaded(release, log) as released:
-        return check_loaded(release, log, released, certificate)
-
-
-def check_loaded(
-    release: "Release", log: QueryLog, released: Table, certificate: Certificate | None = None
-) -> tuple[Verdict, ...]:
-    """As `check_claims`, with the released table at hand."""
-    with log.workspace() as work:
-        evidence = Evidence(log, work, tuple(release.schema.names), released, certificate, release.lists)
+    """Check every claim of a release against the original log."""
+    with evidence_of(release, log, certificate) as evidence:
         return tuple(claim.verdict(evidence) for claim in release.manifest.claims)
 
 

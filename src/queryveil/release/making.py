@@ -79,12 +79,7 @@ def of_events(
     n_rows, n_shown, n_clicks = work.row(
         f"SELECT count(*) AS n, {shown} AS shown, {clicked} AS clicks FROM {made.rows}"  # noqa: S608  # names of tables are made here
     )
-    found = bands(
-        log.frequencies(
-            "SELECT query_id, count(*) AS n FROM (SELECT query_id, event FROM"  # noqa: S608  # names of tables are made here
-            f" {made.rows} GROUP BY query_id, event) AS kept GROUP BY query_id"
-        )
-    )
+    found = bands(log.frequencies(f"SELECT query_id, n FROM {made.counted}"))  # noqa: S608  # a table of ours
     counts = Counts(
         rows=n_rows,
         events=sum(band.kept_events for band in found),
@@ -267,11 +262,10 @@ def _instead_of_queries(
     metadata: ReleaseMetadata,
 ) -> Release:
     """A release of what stands in the place of queries, and has ids of its own as `query_id`, without clicks."""
-    made = shuffled_rows(log, work, rows, None, _draws(log, metadata), linking, ())
+    made = shuffled_rows(log, work, rows, None, _draws(log, metadata), linking, (), own=True)
     schema = typed_columns((*id_column(linking), *names))
     n_rows, n_items = work.row(
-        "SELECT coalesce(CAST(sum(n) AS BIGINT), 0) AS n, count(*) AS items FROM"  # noqa: S608  # names of tables are made here
-        f" (SELECT query_id, count(*) AS n FROM {made.rows} GROUP BY query_id) AS items"
+        f"SELECT coalesce(CAST(sum(n) AS BIGINT), 0) AS n, count(*) AS items FROM {made.counted}"  # noqa: S608  # a table of ours
     )
     pseudonyms = count_pseudonyms(work, made, linking)
     counts = Counts(rows=n_rows, events=n_rows, queries=n_items, clicks=0, **pseudonyms)

@@ -19,6 +19,8 @@ class ReleasedRows(NamedTuple):
     """Released rows as integers."""
     pseudonyms: Table | None
     """The user_id and the released id of each user or session in them; None if rows are not linked."""
+    counted: Table
+    """The query_id of each released query, and the number n of its events."""
 
 
 def shuffled_rows(
@@ -30,19 +32,25 @@ def shuffled_rows(
     linking: Linking,
     carried: Sequence[str],
     sessions: Table | None = None,
+    *,
+    own: bool = False,
 ) -> ReleasedRows:
     """Released rows in the order of pseudonym, query, and a keyed draw per event.
 
     Columns: user or session if rows are linked, event (renumbered), query_id, rank, url_id, and the carried ones. An
     event has one row per click, or one row without a click. Views of a log that has them are in the place of clicks,
-    with a column clicked. Sessions are those of the log unless a table of event_id, user_id and session is given.
+    with a column clicked. Sessions are those of the log unless a table of event_id, user_id and session is given. With
+    `own`, what is released has ids of its own as query_id, which count from 0.
     """
     check_linking(log, linking)
     ids = [(name, log.id_type) for name in ("event_id", "user_id", "query_id")]
     schema = pa.schema([*ids, *((name, writers.type_of(name)) for name in carried)])
+    by_query = linking.by == "none" and not own
     within = () if clicks is None else ("rank", "url_id", *(["clicked"] if log.has_views else []))
     with log.workspace() as steps:
         kept = steps.map(events, *drawn(schema, "event_id", draws("event")), "kept events")
+        # Here events are still together by query.
+        counted = work.table(f"SELECT query_id, count(*) AS n FROM {kept} GROUP BY query_id", "released events")  # noqa: S608  # a table of ours
         columns = ["k.event_id AS event_id", "k.query_id AS query_id", "k.draw AS draw"]
         columns += [f"k.{identifier(name)} AS {identifier(name)}" for name in carried]
         pseudonyms, joined = None, ""
@@ -58,9 +66,11 @@ def shuffled_rows(
             (*id_column(linking), "query_id", "draw", "event_id"),
             "event",
             then=within,
+            even=by_query,
+            frequent=f"SELECT query_id AS value, n FROM {counted}" if by_query else None,  # noqa: S608  # a table of ours
             name="released rows",
         )
-    return ReleasedRows(rows, pseudonyms)
+    return ReleasedRows(rows, pseudonyms, counted)
 
 
 def _number_owners(

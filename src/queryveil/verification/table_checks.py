@@ -6,7 +6,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from queryveil.claims import Verdict
-from queryveil.engines import Table, identifier
+from queryveil.claims.base import Evidence
+from queryveil.engines import identifier
 from queryveil.formats import writers
 from queryveil.kernels.digest import digests
 from queryveil.log import LocalLog, QueryLog
@@ -40,11 +41,11 @@ def columns_right(release: Release, log: QueryLog) -> Verdict:
     return Verdict(claim, False, f"the column '{wrong}'" if wrong is not None else f"it has {', '.join(found)}")
 
 
-def order_right(release: Release, log: QueryLog, released: Table) -> Verdict:
+def order_right(release: Release, evidence: Evidence) -> Verdict:
     """Look at the values of every column, and on one machine at the order of rows."""
     claim = "Ids are numbered from 1, rows are in the order of pseudonyms and texts, and every rank has an address."
-    found = _wrong_values(release, log, released)
-    if found is None and isinstance(log, LocalLog):
+    found = _wrong_values(release, evidence)
+    if found is None and isinstance(evidence.log, LocalLog):
         row = _out_of_order(release)
         found = None if row is None else f"row {row} is not in the order of pseudonyms and texts"
     return Verdict(claim, found is None, found)
@@ -62,24 +63,24 @@ def rows_right(release: Release) -> Verdict:
     return Verdict(claim, row is None, None if row is None else f"row {row} is out of order")
 
 
-def _wrong_values(release: Release, log: QueryLog, released: Table) -> str | None:
+def _wrong_values(release: Release, evidence: Evidence) -> str | None:
     """A column whose values cannot be those of a release."""
-    names, expected = release.schema.names, expected_columns(release.manifest, log)
+    log, names, expected = evidence.log, release.schema.names, expected_columns(release.manifest, evidence.log)
     ids = [name for name in ("user", "session", "event") if name in names]
     filled = [name for name in _FILLED if name in names and not ("total" in names and name in _OF_TOTALS)]
     # AOL's format always has columns for times and clicks; they must be empty if none are released.
     empty = [name for name in names if name not in expected]
     asked = ["count(*)"]
     for name in map(identifier, ids):
-        asked += [f"count({name})", f"count(DISTINCT {name})", f"coalesce(min({name}), 1)", f"coalesce(max({name}), 0)"]
+        asked += [f"count({name})", f"coalesce(min({name}), 1)", f"coalesce(max({name}), 0)"]
     asked += [f"count({identifier(name)})" for name in (*filled, *empty)]
     of_result = [] if _is_table(release) else [name for name in ("rank", "clicked") if name in names]
     asked += [f"count(CASE WHEN url IS NULL THEN {name} END)" for name in of_result]
     counted = ", ".join(f"{sql} AS n{place}" for place, sql in enumerate(asked))
-    rows, *found = log.engine.row(f"SELECT {counted} FROM {released}")  # noqa: S608  # parts of this module, names are escaped
+    rows, *found = log.engine.row(f"SELECT {counted} FROM {evidence.released}")  # noqa: S608  # parts of this module, names are escaped
     for name in ids:
-        there, distinct, low, high = found[:4]
-        found = found[4:]
+        there, low, high = found[:3]
+        found, distinct = found[3:], evidence.distinct(name)
         if there != rows or (low, high) != (1, distinct):
             return f"the numbers of {name}s are not those from 1 to {distinct}"
     for name in filled:
@@ -171,19 +172,19 @@ def _last_if_null(numbers: pa.Array) -> NDArray[np.int64]:
     return np.asarray(pc.fill_null(numbers.cast(pa.int64()), pa.scalar(_LAST)).to_numpy(), np.int64)
 
 
-def counts_right(release: Release, log: QueryLog, released: Table) -> Verdict:
+def counts_right(release: Release, evidence: Evidence) -> Verdict:
     """Count everything that the manifest counts."""
-    columns = release.schema.names
+    log, columns = evidence.log, release.schema.names
     private = release.manifest.private
     count = {
         "rows": "count(*)",
         "events": _events_in(columns, private, expected_columns(release.manifest, log)),
-        "users": 'count(DISTINCT "user")' if "user" in columns else None,
-        "sessions": "count(DISTINCT session)" if "session" in columns else None,
-        "queries": "count(DISTINCT node)" if "node" in columns else "count(DISTINCT query)",
         "clicks": "count(url)" if "url" in columns else None,
         "views": None,
     }
+    several = {"events": "event", "users": "user", "sessions": "session", "queries": "query"}
+    several |= {"queries": "node"} if "node" in columns else {}
+    distinct = {name: column for name, column in several.items() if column in columns}
     if "clicked" in columns:
         count |= {"views": "count(url)", "clicks": "count(CASE WHEN clicked THEN 1 END)"}
     if _is_table(release):  # totals do not count
@@ -191,19 +192,19 @@ def counts_right(release: Release, log: QueryLog, released: Table) -> Verdict:
         each = "events" if "events" in columns else "users"
         count["events"] = f"coalesce(CAST(sum({rows.format(each)}) AS BIGINT), 0)"
         count["clicks"] = f"count({rows.format('url')})" if "url" in columns else None
-        count["queries"] = "count(DISTINCT query)" if "query" in columns else "0"
     asked = {name: sql for name, sql in count.items() if sql is not None}
     counted = ", ".join(f"{sql} AS {name}" for name, sql in asked.items())
-    found = log.engine.row(f"SELECT {counted} FROM {released}")  # noqa: S608  # parts of this module
+    found = dict(zip(asked, log.engine.row(f"SELECT {counted} FROM {evidence.released}"), strict=True))  # noqa: S608  # parts of this module
+    found |= {"queries": 0} | {name: evidence.distinct(column) for name, column in distinct.items()}
     counted_only = release.manifest.kind == "counts"
+    # Tokens are no queries of the log.
     kept = log.frequencies(
-        f"SELECT q.query_id AS query_id, {count['events'] or 'count(*)'} AS n FROM {released} r"  # noqa: S608  # parts of this module
-        " JOIN queries q ON q.query = r.query GROUP BY q.query_id"
-        if "query" in columns and not counted_only
+        evidence.events_of_queries()
+        if "query" in columns and not counted_only and release.manifest.kind != "tokens"
         else None
     )
     claim = "All counts in the manifest are correct."
-    for name, number in zip(asked, found, strict=True):
+    for name, number in found.items():
         stated = getattr(release.manifest.counts, name)
         if stated != number:
             return Verdict(claim, False, f"it says {stated} {name}, the table has {number}")
@@ -215,22 +216,20 @@ def counts_right(release: Release, log: QueryLog, released: Table) -> Verdict:
     alone = log.stats.series is None  # a release of a series says nothing exact about what still waits
     if release.manifest.input_counts != (counts_of(log) if alone and not counted_only else UNPUBLISHED):
         return Verdict(claim, False, "its counts of the log are wrong")
-    unset = [name for name, sql in count.items() if sql is None and name in ("users", "sessions", "views")]
+    unset = [name for name in ("users", "sessions", "views") if name not in found]
     if any(getattr(counts, name) is not None for name in unset) or ("url" not in columns and counts.clicks != 0):
         return Verdict(claim, False, "it counts what the table does not have")
-    if count["events"] is not None and release.manifest.bands != (bands(kept) if alone and not counted_only else ()):
+    if "events" in found and release.manifest.bands != (bands(kept) if alone and not counted_only else ()):
         return Verdict(claim, False, "its frequency bands are not those of the table")
     return Verdict(claim, True)
 
 
 def _events_in(columns: list[str], private: bool, expected: list[str]) -> str | None:
-    """SQL of how many events a table has; None if it cannot be known."""
-    if "event" in columns:
-        return "count(DISTINCT event)"
+    """SQL of how many events a table has that does not number them; None if it cannot be known."""
     if private:
         return _events_of_counts(columns)
     # AOL's format has no numbers of events. Without clicks, a row is an event.
-    return "count(*)" if "query" in columns and "url" not in expected else None
+    return "count(*)" if "event" not in columns and "query" in columns and "url" not in expected else None
 
 
 def _events_of_counts(columns: list[str]) -> str:

@@ -16,7 +16,7 @@ from queryveil.claims.listed import missing_list
 from queryveil.claims.lists import stated_list
 from queryveil.errors import QueryveilError
 from queryveil.log import QueryLog, Scrub
-from queryveil.release import Release, check_loaded, counts_of, loaded, made_from, scrub_again
+from queryveil.release import Release, counts_of, evidence_of, loaded, made_from, scrub_again
 from queryveil.release.manifest import FORMAT_VERSION
 from queryveil.scrubbing import Finds, finds, mask, scope_of, url_hits
 from queryveil.scrubbing.decisions import Decisions, read_decisions
@@ -150,9 +150,9 @@ def _checked(release: Release, log: QueryLog) -> tuple[Verdict, ...]:
         first = first if verdict is None else (*first, verdict)
         if verdict is not None and not verdict.holds:
             return first
-    with loaded(release, log) as released:
-        claims = check_loaded(release, log, released, release.certificate)
-        found = (*first, order_right(release, log, released), counts_right(release, log, released), *claims)
+    with evidence_of(release, log, release.certificate) as evidence:
+        claims = tuple(claim.verdict(evidence) for claim in release.manifest.claims)
+        found = (*first, order_right(release, evidence), counts_right(release, evidence), *claims)
     if release.manifest.format_version != FORMAT_VERSION:
         # Otherwise a forger would say that their release is of 0.1, for which less can be checked.
         return (*found, Verdict("The release can be checked in full.", False, "version 0.1 made it, or so it says"))
