@@ -17,7 +17,7 @@ from benchmarks.knowledge import _world
 HERE = "benchmarks.spark"
 JOBS = (
     "read", "profile", "rules", "affinity", "verify affinity", "equality", "verify equality", "odp", "verify odp",
-    "counts", "verify counts",
+    "counts", "verify counts", "partition", "verify partition", "wngen", "verify wngen", "clump", "verify clump",
 )  # fmt: skip
 
 
@@ -58,6 +58,9 @@ def jobs(path: str, engine: Any, directory: str) -> Iterator[tuple[str, Callable
     yield "verify odp", check
     yield "counts", lambda: write(qv.Counts(by=("query", "url"), min_row_users=5))
     yield "verify counts", check
+    for name, method in (("partition", qv.Partition(k=5)), ("wngen", qv.Wngen(k=5)), ("clump", qv.Clump(k=5))):
+        yield name, lambda method=method: write(method)
+        yield f"verify {name}", check
 
 
 def local(path: str, directory: str) -> None:

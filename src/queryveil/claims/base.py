@@ -259,7 +259,8 @@ def log_rows(log: QueryLog, names: list[str]) -> str:
             joins += " JOIN queries q ON q.query_id = e.query_id"
             selected.append("q.query AS query")
         elif name == "url":
-            joins += f" LEFT JOIN {log.results} c ON c.event_id = e.event_id LEFT JOIN urls u ON u.url_id = c.url_id"
+            joins += f" LEFT JOIN {log.results} c ON c.query_id = e.query_id AND c.event_id = e.event_id"
+            joins += " LEFT JOIN urls u ON u.url_id = c.url_id"
             selected.append("u.url AS url")
         elif name == "rank":  # never without the url, whose join it shares
             selected.append("c.rank AS rank")

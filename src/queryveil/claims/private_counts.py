@@ -130,7 +130,9 @@ class _Rows(Consistent):
         for place, name in enumerate(self.metadata):
             given[f"m_{place}"] = f"e.{identifier(f'{name} id')}"
         results = {"url", "rank"} & set(chosen)
-        joined = f" LEFT JOIN {self.log.results} r ON r.event_id = e.event_id" if results else ""
+        joined = (
+            f" LEFT JOIN {self.log.results} r ON r.query_id = e.query_id AND r.event_id = e.event_id" if results else ""
+        )
         timed = " WHERE e.time IS NOT NULL" if self.claim.period else ""
         named = ", ".join(f"{sql} AS {key}" for key, sql in given.items())
         return (

@@ -171,7 +171,7 @@ class Recount:
             "SELECT e.event_id AS event_id, e.user_id AS user_id, e.query_id AS query_id, e.day AS day,"  # noqa: S608  # names are escaped
             f" {values}r.url_id AS url_id, r.rank AS rank, r.rank AS result_rank, {shown} AS shown,"
             f" {clicked} AS clicked FROM {self._events} e{joined}"
-            f" LEFT JOIN {self.evidence.log.results} r ON r.event_id = e.event_id",
+            f" LEFT JOIN {self.evidence.log.results} r ON r.query_id = e.query_id AND r.event_id = e.event_id",
             "rows of the log",
         )
 

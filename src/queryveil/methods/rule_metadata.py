@@ -55,7 +55,7 @@ def merged_values(log: QueryLog, work: Workspace, rows: Table, columns: Sequence
     Args:
         log: The log.
         work: Where the table is made.
-        rows: The rows that are released, with their event_id.
+        rows: The rows that are released, with their query_id and event_id.
         columns: The metadata, most important first.
         least: Least users of a combination.
 
@@ -70,7 +70,8 @@ def merged_values(log: QueryLog, work: Workspace, rows: Table, columns: Sequence
     keys = ", ".join(f"e.{identifier(name)}" for name in ids)
     with log.workspace() as steps:
         pairs = steps.table(
-            f"SELECT e.user_id AS user_id, {names} FROM events e JOIN {rows} k ON k.event_id = e.event_id"
+            f"SELECT e.user_id AS user_id, {names} FROM events e"
+            f" JOIN {rows} k ON k.query_id = e.query_id AND k.event_id = e.event_id"
             f" GROUP BY e.user_id, {keys}",
             "users of metadata",
         )

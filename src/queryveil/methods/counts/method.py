@@ -281,7 +281,10 @@ class Counts(Method):
         joined = "" if within is None else f" JOIN {within} w ON w.query_id = e.query_id"
         timed = " WHERE e.time IS NOT NULL" if "period" in self.by else ""
         with log.workspace() as steps:
-            rows = steps.table(f"SELECT e.event_id AS event_id FROM events e{joined}{timed}", "events that count")
+            rows = steps.table(
+                f"SELECT e.query_id AS query_id, e.event_id AS event_id FROM events e{joined}{timed}",
+                "events that count",
+            )
             (n,) = steps.row(f"SELECT count(*) AS n FROM {rows}")
             if not n:
                 return self._numbered(work, steps.fetch(_no_metadata(names)))

@@ -97,7 +97,7 @@ def _things(method: "Counts", log: QueryLog) -> tuple[str, Sequence[str]]:
     given |= {"period": first_day(method.period)} if "period" in columns else {}
     named = ", ".join(f"{sql} AS {key}" for key, sql in given.items())
     by_result = any(name in columns for name in OF_RESULTS)
-    joined = f" LEFT JOIN {log.results} r ON r.event_id = e.event_id" if by_result else ""
+    joined = f" LEFT JOIN {log.results} r ON r.query_id = e.query_id AND r.event_id = e.event_id" if by_result else ""
     timed = " WHERE e.time IS NOT NULL" if "period" in columns else ""
     rows = f"SELECT e.user_id AS user_id, e.event_id AS event_id, {named} FROM events e{joined}{timed}"
     keys = ", ".join(given)

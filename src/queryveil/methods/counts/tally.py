@@ -97,18 +97,19 @@ class Tally:
         """SQL of one row for each event and each address or rank of its results, or for an event without any."""
         names = ", ".join(keys)
         sums = ", ".join(f"CAST(sum({name}) AS BIGINT) AS {name}" for name in (*NUMBERS, "ranks"))
-        # One click after the other on the same address is one event. Most queries have few users and do not count.
+        # One click after the other on the same address is one event. Most queries have few users and do not count. An
+        # event has one query; tables are kept together by it.
         counting = "" if self.within is None else f" JOIN {self.within} w ON w.query_id = e.query_id"
         results = work.table(
-            f"SELECT event_id, {names}, {sums} FROM (SELECT e.* FROM ({self._results}) AS e{counting}) AS results"
-            f" GROUP BY event_id, {names}",
+            f"SELECT query_id, event_id, {names}, {sums} FROM (SELECT e.* FROM ({self._results}) AS e{counting}) AS r"
+            f" GROUP BY query_id, event_id, {names}",
             "results of events",
         )
         named = ", ".join(f"coalesce(r.{key}, {MISSING}) AS {key}" for key in keys)
         numbers = ", ".join(f"coalesce(r.{name}, 0) AS {name}" for name in (*NUMBERS, "ranks"))
         return (
             f"SELECT {self._event_keys(of_event)}, {named}, 1 AS events, {numbers} FROM events e{self._joins}"
-            f" LEFT JOIN {results} r ON r.event_id = e.event_id{self._where}"
+            f" LEFT JOIN {results} r ON r.query_id = e.query_id AND r.event_id = e.event_id{self._where}"
         )
 
     def _by_event(self, of_event: Sequence[str]) -> str:
@@ -121,7 +122,7 @@ class Tally:
         if self.merged is None and "period" not in self.columns:  # a result knows its user and its query
             results, something = f"({self._results}) AS e", something.replace("r.", "e.")
         else:
-            results = f"({self._results}) AS r JOIN events e ON e.event_id = r.event_id"
+            results = f"({self._results}) AS r JOIN events e ON e.query_id = r.query_id AND e.event_id = r.event_id"
         return f"{events} UNION ALL SELECT {keys}, 0 AS events, {something} FROM {results}{self._joins}{self._where}"
 
     def _event_keys(self, keys: Sequence[str]) -> str:
