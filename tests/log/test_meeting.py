@@ -28,9 +28,8 @@ def test_similar_queries_meet_in_the_part_of_the_rarest_element_of_both(sets, we
     given_sets = pa.table({"query_id": pa.array(range(len(sets)), log.id_type), "total": total, "vector": vector})
     with pytest.MonkeyPatch.context() as patch, log.workspace() as work:
         patch.setattr(meeting, "QUERIES_OF_PART", queries_of_part)
-        accounts = work.table("SELECT user_id AS user_id, 0 AS new FROM users")
         vectors, counting = work.read(given_sets), Counting(3, None)
-        met = bring_together(log, work, vectors, weights, np.array(rank), theta**2, counting, accounts)
+        met = bring_together(log, work, vectors, weights, np.array(rank), theta**2, counting, None)
         found = work.fetch(f"SELECT * FROM {met}")
         parts = parts_of(log, counting)
     there = set(zip(found["query_id"].to_pylist(), found["part"].to_pylist(), strict=True))
@@ -54,6 +53,7 @@ def test_a_query_comes_with_as_many_users_of_a_kind_as_are_asked_for(most_new, n
                                  FROM users""")
         one = {"query_id": pa.array([log.find("cell phone")], log.id_type), "total": [9]}
         vectors = work.read(pa.table(one | {"vector": packed(np.array([0, 1]), np.array([0], np.int32))}))
+        accounts = None if most_new is None else accounts
         met = bring_together(log, work, vectors, np.array([9]), np.array([0]), 0.81, Counting(4, most_new), accounts)
         (row,) = work.fetch(f"SELECT * FROM {met}").to_pylist()
     _, users = unpacked(pa.array([row["users"]]), USER)

@@ -159,6 +159,8 @@ class Spark:
 
     def sql(self, query: str) -> "DataFrame":
         """The result of a query, not yet computed."""
+        if not self._close.alive:
+            raise QueryveilError("The log was closed, and its tables are gone; close it after all that needs it.")
         return self.session.sql(_QUOTED.sub(_requoted, query))
 
     def keep(self, frame: "DataFrame", name: str, made_from: "DataFrame | None" = None) -> None:

@@ -20,8 +20,6 @@ _MANY_STEPS = re.compile(r"\b(JOIN|GROUP BY|OVER)\b")
 """What makes the rows of a query too dear to be found twice."""
 EVEN = 32
 """If a key is spread evenly over all 64-bit numbers, so many of its last bits do not matter for its part."""
-
-
 ROWS_PER_TASK = 2_000_000
 """About so many rows of integers make a task of a shuffle: some 100 MB."""
 MOST_FREQUENT = 100

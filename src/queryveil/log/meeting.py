@@ -79,7 +79,7 @@ def bring_together(
     rank: Ints,
     theta2: float,
     counting: Counting,
-    accounts: Table,
+    accounts: Table | None,
 ) -> Table:
     """Copy queries with their users to parts where those meet that may be similar.
 
@@ -91,14 +91,14 @@ def bring_together(
         rank: The place of each element in the order.
         theta2: The square of theta.
         counting: Which users count.
-        accounts: The user_id of every user, and whether the account is `new`, as 0 or 1.
+        accounts: The user_id of every user, and whether the account is `new`, as 0 or 1; None if all accounts count.
 
     Returns:
         The columns of `MET`.
     """
     log.ensure_tables("query_users")
     parts = parts_of(log, counting)
-    if counting.most_new is None:
+    if accounts is None:
         users = (
             "SELECT query_id, user_id, 0 AS new, row_number() OVER (PARTITION BY query_id ORDER BY user_id) AS place"
         )

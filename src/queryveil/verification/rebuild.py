@@ -38,6 +38,7 @@ _PEOPLE = 100
 _KEYED = ("input_fingerprint", "counted_on", "lists")
 """Fields of a manifest with digests that only the seed can repeat."""
 _PARAMETERS = "The parameters, and noise if there is any, are those of the method."
+ON_CLUSTER = f"The release was not made again, because its log is on a cluster; {option('rebuild', True)} does so."
 _CLAIM = "Made again from the log and the parameters, the release is the same"
 
 
@@ -92,8 +93,10 @@ def verify(
     methods = _methods(loaded.manifest, loaded.lists)
     wrong = None if methods else f"this version of {loaded.manifest.method} takes others"
     found = replace(found, verdicts=(*found.verdicts, Verdict(_PARAMETERS, wrong is None, wrong)))
-    if not methods or rebuild is False or (rebuild is None and not isinstance(log, LocalLog)):
+    if not methods or rebuild is False:
         return found
+    if rebuild is None and not isinstance(log, LocalLog):
+        return replace(found, unchecked=(*found.unchecked, ON_CLUSTER))
     manifest = loaded.manifest
     why = (
         other_words(manifest, log) or other_packages(manifest) or other_tables(manifest) or _cannot(loaded, methods[0])
@@ -170,7 +173,8 @@ def _made_again(release: Release, log: QueryLog, methods: list[Method]) -> Verdi
     elif not scrubs and manifest.scrub is not None and log.stats.scrub is None:
         scrubbed = scrub_again(release, log)
     exact = release.seed is not None
-    claim = _CLAIM + (", byte for byte." if exact else ", except for its pseudonyms.")
+    same = "byte for byte" if manifest.table in manifest.files else "row by row"  # a cluster writes parts
+    claim = f"{_CLAIM}, {same if exact else 'except for its pseudonyms'}."
     wrong: str | None = None
     try:
         for method in methods:

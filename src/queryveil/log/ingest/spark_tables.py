@@ -80,7 +80,7 @@ class _RowBlocks:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[pa.RecordBatch, Sequence[str]]]:
         held: list[pa.RecordBatch] = []
-        block, last = 0, None
+        block, empty = 0, None
         for batch in batches:
             notes = []
             numbers, starts = edges(batch["user_id"].to_numpy(), self.bits)
@@ -88,12 +88,12 @@ class _RowBlocks:
                 if held and number != block:
                     notes.append(self._note(block, held))
                     held = []
-                block, last = number, batch.select(self.columns).slice(start, end - start)
-                held.append(last)
-            last = batch.slice(0, 0)
+                block = number
+                held.append(batch.select(self.columns).slice(start, end - start))
+            empty = batch.slice(0, 0)
             yield batch, notes
-        if last is not None:
-            yield last, [self._note(block, held)]
+        if empty is not None:
+            yield empty, [self._note(block, held)]
 
     def _note(self, block: int, held: list[pa.RecordBatch]) -> str:
         rows = pa.Table.from_batches(held)

@@ -59,12 +59,6 @@ class AffinityParams:
         """Which users count."""
         return Counting(self.k, self.max_new_users)
 
-    def users(self, new: str) -> str:
-        """SQL that counts users, including at most `max_new_users` new accounts."""
-        if self.max_new_users is None:
-            return "count(*)"
-        return f"sum(1 - {new}) + least(sum({new}), {self.max_new_users})"
-
 
 def find_affine(
     log: QueryLog, work: Workspace, concepts: Concepts, params: AffinityParams, within: Table | None = None
@@ -80,11 +74,13 @@ def find_affine(
     """
     log.ensure_tables("query_users", "per_query", "word_users")
     with log.workspace() as steps:
-        accounts = steps.table(
-            f"SELECT user_id, CASE WHEN count(*) <= {NEW_ACCOUNT} THEN 1 ELSE 0 END AS new FROM query_users"
-            " GROUP BY user_id",
-            "accounts",
-        )
+        accounts = None
+        if params.max_new_users is not None:
+            accounts = steps.table(
+                f"SELECT user_id, CASE WHEN count(*) <= {NEW_ACCOUNT} THEN 1 ELSE 0 END AS new FROM query_users"
+                " GROUP BY user_id",
+                "accounts",
+            )
         some = f"SELECT q.query_id AS query_id, q.query AS query FROM queries q{joined(within, 'q.query_id')}"
         compared = steps.map(some, *_vectors(log, concepts), "vectors")
         # A table of its own, because it may be small enough to be sent to where the words of queries are.
@@ -113,15 +109,17 @@ def find_affine(
             "members",
         )
         members = _peel(log, steps, members, params)
-        alone = (
-            f"SELECT query_id, {params.users('new')} AS n FROM (SELECT s.query_id AS query_id, a.new AS new"
-            f" FROM query_users s JOIN {accounts} a ON a.user_id = s.user_id LEFT JOIN {compared} v"
-            " ON v.query_id = s.query_id WHERE v.query_id IS NULL) AS pairs GROUP BY query_id"
-        )
-        if params.max_new_users is None:
+        if accounts is None:
             alone = (
                 f"SELECT p.query_id AS query_id, p.users AS n FROM per_query p LEFT JOIN {compared} v"
                 " ON v.query_id = p.query_id WHERE v.query_id IS NULL"
+            )
+        else:
+            alone = (
+                f"SELECT query_id, sum(1 - new) + least(sum(new), {params.max_new_users}) AS n"
+                " FROM (SELECT s.query_id AS query_id, a.new AS new"
+                f" FROM query_users s JOIN {accounts} a ON a.user_id = s.user_id LEFT JOIN {compared} v"
+                " ON v.query_id = s.query_id WHERE v.query_id IS NULL) AS pairs GROUP BY query_id"
             )
         # Joined with a table of all queries, they are where all that is asked by query is.
         return work.table(
