@@ -157,7 +157,7 @@ def _badly_protected(claim: "AffineUsers", log: QueryLog, work: Workspace, compa
     people, vectors, weights = compared
     with log.workspace() as steps:
         (n,) = steps.row(f"SELECT count(*) AS n FROM {weights}")
-        # A query is sent with up to so many users.
+        # With each query come up to that many users, so with more of them a part has fewer queries.
         parts = 1 + n * max(claim.users, 10) // (10 * QUERIES_OF_PART)
         sent = steps.table(
             "SELECT query_id, part FROM (SELECT v.query_id AS query_id,"
