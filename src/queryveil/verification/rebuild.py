@@ -38,7 +38,6 @@ _PEOPLE = 100
 _KEYED = ("input_fingerprint", "counted_on", "lists")
 """Fields of a manifest with digests that only the seed can repeat."""
 _PARAMETERS = "The parameters, and noise if there is any, are those of the method."
-ON_CLUSTER = f"The release was not made again, because its log is on a cluster; {option('rebuild', True)} does so."
 _CLAIM = "Made again from the log and the parameters, the release is the same"
 
 
@@ -95,12 +94,12 @@ def verify(
     found = replace(found, verdicts=(*found.verdicts, Verdict(_PARAMETERS, wrong is None, wrong)))
     if not methods or rebuild is False:
         return found
-    if rebuild is None and not isinstance(log, LocalLog):
-        return replace(found, unchecked=(*found.unchecked, ON_CLUSTER))
     manifest = loaded.manifest
     why = (
         other_words(manifest, log) or other_packages(manifest) or other_tables(manifest) or _cannot(loaded, methods[0])
     )
+    if why is None and rebuild is None and not isinstance(log, LocalLog):
+        why = f"its log is on a cluster; {option('rebuild', True)} does so"
     if why is None:
         return replace(found, verdicts=(*found.verdicts, _made_again(loaded, log, methods)))
     if rebuild:
